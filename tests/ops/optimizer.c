@@ -33,13 +33,33 @@ struct amount {
     size_t gradients;    /* elements of the largest sums of gradients: odd */
     size_t stride;       /* of all lengths up to 257, one in this many */
     size_t large_types;  /* types that are checked with `most` elements, one in this many */
+    size_t roundings;    /* stochastic ones, on paths of this CPU */
+    size_t emulated;     /* the same on other paths, where a million takes seconds */
     bool has_large_copy; /* one so large that it is stored past the caches */
 };
 
 static const struct amount amounts[] = {
-    {.most = 200003, .gradients = 200003, .stride = 1, .large_types = 1, .has_large_copy = true},
-    {.most = 20011, .gradients = 20011, .stride = 19, .large_types = 1, .has_large_copy = true},
-    {.most = 20011, .gradients = 4099, .stride = 37, .large_types = 5, .has_large_copy = false},
+    {.most = 200003,
+     .gradients = 200003,
+     .stride = 1,
+     .large_types = 1,
+     .roundings = 1000000,
+     .emulated = 100000,
+     .has_large_copy = true},
+    {.most = 20011,
+     .gradients = 20011,
+     .stride = 19,
+     .large_types = 1,
+     .roundings = 1000000,
+     .emulated = 25000,
+     .has_large_copy = true},
+    {.most = 20011,
+     .gradients = 4099,
+     .stride = 37,
+     .large_types = 5,
+     .roundings = 25000,
+     .emulated = 25000,
+     .has_large_copy = false},
 };
 static const struct amount *amount = &amounts[0];
 static size_t roundings;
@@ -1082,8 +1102,8 @@ int optimizer_main(const struct optimizer *described, int argc, char **argv)
 
             if (only && strcmp(only, names[n]) != 0)
                 continue;
-            /* a path of another file is emulated, and takes seconds for a million */
-            roundings = i > 1 || amount == &amounts[2] ? 25000 : 1000000;
+            /* a path of another file is emulated */
+            roundings = i > 1 ? amount->emulated : amount->roundings;
             outcome = run_path(argv[i], names[n]);
 
             if (!have_hash)
