@@ -69,7 +69,7 @@ static const struct job jobs[] = {
     {"lost", MPICH, 4, 2, ALL, 1, false, false},
     {"lost", MPICH, 6, 3, ALL, 5, false, false},
     {"lost", MPICH, 4, 2, STOP, 1, false, false},
-    {"lost", MPICH, 6, 3, STOP, 2, false, false},
+    {"lost", MPICH, 6, 3, STOP, 2, false, true},
     {"lost", MPICH, 4, 2, HOST, 3, false, false},
     {"lost", MPICH, 4, 2, CUT, 3, false, false},
     {"lost", MPICH, 6, 3, CUT, 1, false, false},
