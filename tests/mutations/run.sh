@@ -135,6 +135,7 @@ build_for() {
     "shell tests/tools/test_bench_ops.sh") make_in "$1" mutant-bench-ops ;;
     shell*) make_in "$1" mutant-shell ;;
     "program fuzz "*) make_in "$1" mutant-fuzz FUZZERS="${2#program fuzz }" ;;
+    "program ops "*) make_in "$1" mutant-ops ;;
     "program "*) make_in "$1" "mutant-${2#program }" ;;
     *)
         echo "no such kind of test: $2"
@@ -153,6 +154,8 @@ run_test() (
     "shell tests/tools/"*) FIRST_FAILURE_ENDS=1 $limit "${2#shell }" "$1/build/testbed" ;;
     shell*) FIRST_FAILURE_ENDS=1 $limit "${2#shell }" "$1/build" ;;
     "program fuzz "*) $limit make -s BUILD=build WERROR= test-fuzz FUZZERS="${2#program fuzz }" ;;
+    # All cases of the collectives take hours.
+    "program ops "*) $limit make -s BUILD=build WERROR= FULL=0 test-ops OPS_PROGRAMS="${2#program ops }" ;;
     "program "*) $limit make -s BUILD=build WERROR= "test-${2#program }" MODEL_OPERATIONS=1000000 ;;
     esac
 )

@@ -5,7 +5,8 @@
 # Check the ops. Optimizers run on every code path of this CPU, those of EMULATED also on an emulated
 # AVX-512, and those of ARM on an emulated CPU: all paths of all machines compute the same bits.
 #   test_ops.sh BUILD OPTIMIZERS OTHER_OPS CUDA_ARCHITECTURES EMULATED ARM
-#                               SAN: what the build checks; FULL=1: all elements, where not emulated
+#                               SAN: what the build checks; FULL=1: all elements, more where emulated;
+#                               OPS_PROGRAMS: run these only, as "cpu_adam arm_cpu_adam fork"
 set -eu
 build=$1
 optimizers=$2
@@ -19,12 +20,19 @@ trap 'rm -rf "$dir"' EXIT
 passed=0
 failed=0
 OPS_SAMPLE=1
+arm_sample=2
+[ -z "${FULL:-}" ] || arm_sample=1
 OMP_NUM_THREADS=3 # more than some machines have CPUs
 export OPS_SAMPLE OMP_NUM_THREADS
+
+chosen() { # NAME
+    case " ${OPS_PROGRAMS:-$1} " in *" $1 "*) ;; *) return 1 ;; esac
+}
 
 # checked NAME COMMAND...: run checks; keep the paths with their bits in $dir/NAME.
 checked() {
     name=$1
+    chosen "$name" || return 0
     shift
     code=0
     "$@" >"$dir/out" || code=$?
@@ -39,14 +47,14 @@ checked() {
 
 # same_bits NAME: all paths of checked NAME had the same bits.
 same_bits() {
-    if [ "$(sed 's/.* bits //' "$dir/$1" | sort -u | wc -l)" != 1 ]; then
+    if chosen "$1" && [ "$(sed 's/.* bits //' "$dir/$1" | sort -u | wc -l)" != 1 ]; then
         echo "$1: paths compute different bits"
         failed=$((failed + 1))
     fi
 }
 
 ran() { # NAME PATH: the path was among those of checked NAME
-    if ! grep -q "path $2," "$dir/$1"; then
+    if chosen "$1" && ! grep -q "path $2," "$dir/$1"; then
         echo "$1: path $2 did not run"
         failed=$((failed + 1))
     fi
@@ -55,7 +63,7 @@ ran() { # NAME PATH: the path was among those of checked NAME
 on_arm() { # VECTOR_BYTES COMMAND...
     bytes=$1
     shift
-    OPS_SAMPLE=2 OPS_SVE_BYTES=$bytes qemu-aarch64 -L /usr/aarch64-linux-gnu \
+    OPS_SAMPLE=$arm_sample OPS_SVE_BYTES=$bytes qemu-aarch64 -L /usr/aarch64-linux-gnu \
         -cpu "max,sve-max-vq=16,sve-default-vector-length=$bytes" "$@"
 }
 
@@ -82,6 +90,7 @@ OPS_CUDA_DRIVER=$tests/cuda/libcuda.so.1 checked cuda "$tests/fused_adam" \
     "$build/lib/ds-accel/ops/cpu/fused_adam.so" "$tests/cuda/fused_adam.so"
 # ptxas has compiled it for every architecture, and keeps all numbers in registers.
 for arch in $archs; do
+    chosen cuda || continue
     log=$build/obj/ops/fused_adam/cuda/kernel.fatbin.log
     for kernel in ds_accel_fused_adam ds_accel_fused_adam_sum; do
         spills=$(sed -n "/entry function '$kernel' for 'sm_$arch'/,/bytes spill/p" "$log" |
@@ -103,7 +112,7 @@ for op in $optimizers; do
     checked "$op" "$tests/$op" $files
     case " $arm " in
     *" $op "*)
-        OPS_SAMPLE=2 OPS_PATH=scalar checked "arm_$op" "$tests/$op" "$file"
+        OPS_SAMPLE=$arm_sample OPS_PATH=scalar checked "arm_$op" "$tests/$op" "$file"
         checked "arm_$op" on_arm 32 "$tests/aarch64/$op" "$tests/aarch64/$op.so"
         for bytes in 16 256; do
             OPS_PATH=sve checked "arm_$op" on_arm "$bytes" "$tests/aarch64/$op" "$tests/aarch64/$op.so"
@@ -114,7 +123,8 @@ for op in $optimizers; do
         ;;
     esac
     same_bits "$op"
-    [ -z "${FULL:-}" ] || checked "full_$op" env -u OPS_SAMPLE "$tests/$op" "$file"
+    # shellcheck disable=SC2086 # a list of files
+    [ -z "${FULL:-}" ] || checked "full_$op" env -u OPS_SAMPLE "$tests/$op" $files
     ran "$op" scalar
     [ -n "${SAN:-}" ] || [ "$(uname -m)" != x86_64 ] || ran "$op" avx512
 done
