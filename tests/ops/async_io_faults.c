@@ -47,6 +47,8 @@ struct shared {
     bool hold_done;            /* it waits after its effect */
     atomic_bool held;
     atomic_bool released;
+    /* Since the file system was mounted. The kernel does not wait for the reply of RELEASE, and
+     * unmounting may discard it. */
     atomic_uint opened;
     atomic_uint closed;
 };
@@ -232,9 +234,11 @@ static pid_t start_server(void)
 {
     const struct timespec pause = {.tv_nsec = 10000000};
     pid_t parent = getpid();
-    pid_t server = fork();
+    pid_t server;
     int status;
 
+    shared->opened = shared->closed = 0;
+    server = fork();
     if (server == 0)
         serve(parent);
     for (unsigned i = 0; server > 0 && i < 12000 && !is_mounted(); i++) {
@@ -521,8 +525,10 @@ static unsigned check_killed_writer(uint32_t engine, unsigned call, bool done)
     shared->released = true;
     CHECK(waitpid(writer, &status, 0) == writer && WIFSIGNALED(status), "status 0x%x", status);
     /* What its rings had in flight still reaches the file system. */
-    while (shared->opened != shared->closed)
+    for (unsigned i = 0; i < 1200000 && shared->opened != shared->closed; i++)
         pause_shortly();
+    CHECK(shared->opened == shared->closed, "after 120 s %u of %u files are closed", shared->closed,
+          shared->opened);
     shared->hold_at = 0;
     return check_disk();
 }
