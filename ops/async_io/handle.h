@@ -25,7 +25,7 @@
 /* What a thread transfers by one call: a part of the blocks in flight, and bytes unless a block is
  * larger. */
 #define ASYNC_IO_RUN_PART 4u
-#define ASYNC_IO_RUN_BYTES ((uint64_t)8 << 20)
+#define ASYNC_IO_RUN_BYTES ((uint64_t)2 << 20)
 
 /* An open file. */
 struct async_io__file {

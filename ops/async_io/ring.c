@@ -13,6 +13,10 @@
 
 /* A file's descriptors in a ring's table: without O_DIRECT, and with it. */
 #define FDS_OF_FILE 2
+/* If more entries than UNMERGED are submitted at once, the kernel merges adjacent blocks. Of large
+ * ones, that makes fewer requests to the device, which then has less to do at a time. */
+#define UNMERGED 2
+#define LARGE_BLOCK ((uint64_t)128 << 10)
 
 struct slot {
     struct async_io__block block;
@@ -246,7 +250,9 @@ static bool add(struct async_io__worker *worker)
         finish(worker, slot);
     } else {
         prepare(ring, slot);
-        if (worker->handle->options.single_submit)
+        if (worker->handle->options.single_submit ||
+            (worker->handle->options.block_bytes >= LARGE_BLOCK &&
+             io_uring_sq_ready(&ring->queue) == UNMERGED))
             enter(worker, 0);
     }
     return true;
