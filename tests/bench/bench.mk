@@ -194,7 +194,7 @@ deepspeed: $(OP_FILES) $(HEADERS) $(OP_HEADERS)
 	@tools/deps.sh deepspeed
 	@mkdir -p $(BENCH_DIR)
 	@tests/ops/layout.sh $(BUILD) $(BENCH_DIR)/deepspeed >$(BENCH_DIR)/deepspeed-layout.txt
-	@$(PYTHON) -B $(BENCH_SOURCE)/deepspeed.py '$(DEEPSPEED)' $(BUILD)/lib/ds-accel/ops $(BENCH_DIR)/deepspeed-layout.txt \
+	@$(PYTHON) -B $(BENCH_SOURCE)/deepspeed_optimizers.py '$(DEEPSPEED)' $(BUILD)/lib/ds-accel/ops $(BENCH_DIR)/deepspeed-layout.txt \
 	    $(abspath $(BENCH_DIR)/deepspeed) $(DEEPSPEED_THREADS) $(DEEPSPEED_SIZES)
 endif
 

@@ -301,7 +301,9 @@ static void make_file(struct bench_io *io)
 static void measure(struct bench_io *io)
 {
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        for (enum way way = 0; way < WAYS; way++) {
+        for (uint64_t i = 0; i < WAYS; i++) {
+            enum way way = (enum way)((i + round) % WAYS); /* what was before may matter */
+
             for (int reads = 0; reads < 2 && !io->is_missing[way]; reads++) {
                 double *figure = &io->figures[reads][way][round];
 
@@ -366,7 +368,11 @@ static void print(const struct bench_io *io)
         printf("%-6s", reads == 0 ? "write" : "read");
         for (enum way way = 0; way < WAYS; way++) {
             figures[way] = median(io, reads, way);
-            printf("  %16.2f", figures[way]);
+            if (io->is_missing[way]) {
+                printf("  %16s", "-");
+            } else {
+                printf("  %16.2f", figures[way]);
+            }
         }
         fio = figures[FIO] > figures[FIO_HUGE] ? figures[FIO] : figures[FIO_HUGE];
         printf("  %20.2f  %26.2f  %23.2f\n", ratio(figures[OURS_URING], fio),

@@ -12,6 +12,7 @@ import ctypes
 import os
 import sys
 import time
+import types
 
 from extension import compile_extension
 
@@ -24,6 +25,15 @@ AIO = ["py_lib/deepspeed_py_io_handle.cpp", "py_lib/deepspeed_py_aio.cpp",
        "py_lib/deepspeed_aio_op_desc.cpp", "py_lib/deepspeed_py_copy.cpp",
        "py_lib/deepspeed_pin_tensor_client.cpp", "py_lib/py_ds_aio.cpp"]
 PIN = ["page_alloc.cpp", "deepspeed_pin_tensor.cpp", "py_ds_pin_memory.cpp"]
+
+
+def have_warned():
+    """Before its first write, the op imports DeepSpeed's package to warn about worn disks, unless this
+    attribute is there."""
+    utils = types.ModuleType("deepspeed.utils")
+    utils._deepspeed_nvme_write_warning_emitted = True
+    sys.modules["deepspeed"] = types.ModuleType("deepspeed")
+    sys.modules["deepspeed.utils"] = utils
 
 
 def load():
@@ -50,6 +60,7 @@ def main():
     except Exception as error:  # an installation and a compiler can fail in many ways
         print("missing", " ".join(str(error).split())[:180] or type(error).__name__)
         return
+    have_warned()
     handle = module.aio_handle(block_size=MIB, queue_depth=32, single_submit=False,
                                overlap_events=True, intra_op_parallelism=1)
     data = handle.new_cpu_locked_tensor(min(size, REQUEST), torch.empty(0, dtype=torch.uint8))

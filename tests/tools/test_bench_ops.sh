@@ -108,7 +108,7 @@ is "make deepspeed without a directory" "2 make deepspeed: DEEPSPEED=DIR is miss
     "$code $(printf '%s\n' "$err" | head -1)"
 if "${PYTHON:-/usr/bin/python3}" -c 'import torch' 2>/dev/null; then
     "$source/tests/ops/layout.sh" "$build" "$dir/layout" >"$dir/layout.txt"
-    run "${PYTHON:-/usr/bin/python3}" -B "$source/tests/bench/deepspeed.py" "$dir" \
+    run "${PYTHON:-/usr/bin/python3}" -B "$source/tests/bench/deepspeed_optimizers.py" "$dir" \
         "$build/lib/ds-accel/ops" "$dir/layout.txt" "$dir/extensions" 1 1e3
     is "a directory that is no checkout: exit code" 2 "$code"
     has "a directory that is no checkout" "$err" \

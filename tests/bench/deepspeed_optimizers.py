@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 # Copyright (c) 2026 the ds-accel authors
-"""deepspeed.py DEEPSPEED OPS LAYOUT SCRATCH THREADS SIZE...: the CPU optimizers beside DeepSpeed's.
+"""deepspeed_optimizers.py DEEPSPEED OPS LAYOUT SCRATCH THREADS SIZE...: CPU optimizers beside DeepSpeed's.
 
 Compile the optimizers of a DeepSpeed checkout with the arguments of its own builders, then take
 steps on both sides: first of the same numbers, which are compared, then of SIZE elements, which are
@@ -24,7 +24,7 @@ SOURCES = {"cpu_adam": ["csrc/adam/cpu_adam.cpp", "csrc/adam/cpu_adam_impl.cpp"]
 
 
 def fail(text):
-    print("deepspeed.py: " + text, file=sys.stderr)
+    print("deepspeed_optimizers.py: " + text, file=sys.stderr)
     sys.exit(2)
 
 
