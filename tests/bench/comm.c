@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * Measures the all-reduce of shm_comm beside its limits and its peers:
+ * Measures the all-reduce of shm_comm beside its limits and its peers, and that of ccl_comm where
+ * each rank is a node, by Open MPI:
  *
  *     comm BUILD PYTHON [SIZES [SCALE]]
  *
@@ -29,8 +30,9 @@
 extern char **environ;
 
 const char *const comm_names[COMM_NAMES] = {
-    "ours, private", "ours, registered", "limit, private", "limit, registered", "Open MPI", "MPICH",
-    "gloo",          "DeepSpeed"};
+    "ours, private",     "ours, registered", "ccl_comm", "limit, private",
+    "limit, registered", "Open MPI",         "MPICH",    "gloo",
+    "DeepSpeed"};
 
 struct plan {
     const char *build;
@@ -86,7 +88,7 @@ static void parse_sizes(struct plan *plan, const char *list)
 struct command {
     const char *words[ARGUMENTS];
     unsigned count;
-    char texts[4][BENCH_PATH_SIZE];
+    char texts[5][BENCH_PATH_SIZE];
     unsigned text_count;
 };
 
@@ -110,22 +112,27 @@ static void add_text(struct command *command, const char *format, ...)
     add(command, text);
 }
 
+static void add_openmpi(struct command *command, unsigned ranks)
+{
+    add(command, "/usr/bin/mpirun.openmpi");
+    add(command, "--allow-run-as-root");
+    add(command, "--oversubscribe");
+    add(command, "--bind-to");
+    add(command, "none");
+    add(command, "-np");
+    add_text(command, "%u", ranks);
+}
+
 /* Begin the command of an implementation; what follows are the arguments of comm_loop.h. */
 static void begin(struct command *command, const struct plan *plan, enum comm_name name,
                   unsigned ranks)
 {
-    static const char *const modes[] = {"private", "registered", "limit-private",
+    static const char *const modes[] = {"private", "registered", "nodes", "limit-private",
                                         "limit-registered"};
 
     switch (name) {
     case COMM_OPENMPI:
-        add(command, "/usr/bin/mpirun.openmpi");
-        add(command, "--allow-run-as-root");
-        add(command, "--oversubscribe");
-        add(command, "--bind-to");
-        add(command, "none");
-        add(command, "-np");
-        add_text(command, "%u", ranks);
+        add_openmpi(command, ranks);
         add_text(command, "%s/bench/comm_openmpi", plan->build);
         break;
     case COMM_MPICH:
@@ -142,9 +149,13 @@ static void begin(struct command *command, const struct plan *plan, enum comm_na
         add_text(command, "%u", ranks);
         break;
     default:
+        if (name == COMM_CCL) {
+            add_openmpi(command, ranks);
+        }
         add_text(command, "%s/bench/comm_ours", plan->build);
         add(command, modes[name]);
-        add_text(command, "%s/lib/ds-accel/ops/shm_comm.so", plan->build);
+        add_text(command, "%s/lib/ds-accel/ops/%s.so", plan->build,
+                 name == COMM_CCL ? "ccl_comm" : "shm_comm");
         add_text(command, "%u", ranks);
     }
 }

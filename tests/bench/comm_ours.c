@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Copyright (c) 2026 the ds-accel authors */
 /*
- * The all-reduce of shm_comm, and the least that one can take:
+ * The all-reduce of shm_comm and ccl_comm, and the least that one can take:
  *
  *     comm_ours MODE OP RANKS FILE SCALE BYTES...
  *
- * MODE is private or registered, where OP is the op's file, or one of the limits (comm_limit.h),
- * limit-private or limit-registered, which are for 2 ranks and do not read OP.
+ * MODE is private or registered, where OP is the file of shm_comm; or nodes, where it is that of
+ * ccl_comm, mpirun has started RANKS processes, and each is a node of its own; or one of the limits
+ * (comm_limit.h), limit-private or limit-registered, which are for 2 ranks and do not read OP.
  */
 #include "comm_limit.h"
 #include "comm_loop.h"
 
+#include <ds-accel/ops/ccl_comm.h>
 #include <ds-accel/ops/shm_comm.h>
 
 #include <dlfcn.h>
 #include <sys/wait.h>
 
 struct ours {
-    const struct ds_accel_shm_comm *op;
+    const struct ds_accel_shm_comm *op; /* NULL: all_reduce is that of ccl_comm */
     ds_accel_comm_t *comm;
+    int32_t (*all_reduce)(ds_accel_comm_t *comm, const struct ds_accel_comm_call *call,
+                          struct ds_accel_error *error);
 };
 
 static void check(int32_t status, const struct ds_accel_error *error)
@@ -50,10 +54,10 @@ static void reduce_ours(void *data, const float *in, float *out, size_t count)
                                             .out = out,
                                             .count = count};
 
-    check(ours->op->all_reduce(ours->comm, &call, &error), &error);
+    check(ours->all_reduce(ours->comm, &call, &error), &error);
 }
 
-static const struct ds_accel_shm_comm *load(const char *path)
+static const struct ds_accel_op *load(const char *path)
 {
     void *library = dlopen(path, RTLD_NOW);
     ds_accel_op_entry_v1_fn entry =
@@ -63,12 +67,13 @@ static const struct ds_accel_shm_comm *load(const char *path)
         fprintf(stderr, "%s: %s\n", path, dlerror());
         exit(1);
     }
-    return (const struct ds_accel_shm_comm *)entry();
+    return entry();
 }
 
 static void run_ours(struct comm_loop *loop, const char *path, bool is_registered)
 {
-    struct ours ours = {.op = load(path)};
+    const struct ds_accel_shm_comm *op = (const struct ds_accel_shm_comm *)load(path);
+    struct ours ours = {.op = op, .all_reduce = op->all_reduce};
     struct comm_contender contender = {&ours, is_registered ? allocate_registered : comm_private,
                                        reduce_ours};
     char name[64];
@@ -78,9 +83,30 @@ static void run_ours(struct comm_loop *loop, const char *path, bool is_registere
 
     snprintf(name, sizeof(name), "bench %ld", (long)getppid());
     comm_pin(loop); /* before the memory is touched */
-    check(ours.op->create(&options, &ours.comm, &error), &error);
+    check(op->create(&options, &ours.comm, &error), &error);
     comm_loop(loop, &contender);
-    ours.op->destroy(ours.comm);
+    op->destroy(ours.comm);
+}
+
+static void run_nodes(struct comm_loop *loop, const char *path)
+{
+    const struct ds_accel_ccl_comm *op = (const struct ds_accel_ccl_comm *)load(path);
+    struct ours ours = {.all_reduce = op->all_reduce};
+    struct comm_contender contender = {&ours, comm_private, reduce_ours};
+    struct ds_accel_ccl_comm_info info = {.struct_size = sizeof(info)};
+    struct ds_accel_error error = {.struct_size = sizeof(error)};
+    const struct ds_accel_ccl_comm_options options = {.struct_size = sizeof(options),
+                                                      .ranks_per_node = 1};
+
+    check(op->create(&options, &ours.comm, &error), &error);
+    check(op->info(ours.comm, &info, &error), &error);
+    if (info.size != loop->size) {
+        fprintf(stderr, "mpirun has started %u ranks, wanted %u\n", info.size, loop->size);
+        exit(1);
+    }
+    loop->rank = info.rank;
+    comm_loop(loop, &contender);
+    op->destroy(ours.comm);
 }
 
 static void run_rank(struct comm_loop *loop, const char *mode, const char *path)
@@ -107,6 +133,10 @@ int main(int argument_count, char **arguments)
     }
     loop.size = (unsigned)atoi(arguments[3]);
     comm_parse(&loop, arguments + 4);
+    if (strcmp(arguments[1], "nodes") == 0) {
+        run_nodes(&loop, arguments[2]);
+        return 0;
+    }
     comm_limit_prepare(&loop);
     for (loop.rank = 0; loop.rank < loop.size; loop.rank++) {
         pid_t pid = fork();

@@ -210,7 +210,7 @@ static void draw_axes(FILE *file, const struct scale *bytes, const struct scale 
 static void draw_line(FILE *file, const struct comm_report *report, enum comm_name name,
                       const struct scale *bytes, const struct scale *times)
 {
-    static const char *const colours[COMM_NAMES] = {"#c00", "#e80", "#888", "#bbb",
+    static const char *const colours[COMM_NAMES] = {"#c00", "#e80", "#f6a", "#888", "#bbb",
                                                     "#06c", "#093", "#93c", "#630"};
     bool is_first = true;
 

@@ -49,6 +49,7 @@ END
 no_deepspeed="DeepSpeed was not measured: DEEPSPEED=DIR names no checkout of it"
 unset DEEPSPEED
 absent=
+[ -x /usr/bin/mpirun.openmpi ] || absent=ccl_comm
 for mpi in openmpi:"Open MPI" mpich:MPICH; do
     [ -x "$build/bench/comm_${mpi%%:*}" ] && [ -x "/usr/bin/mpirun.${mpi%%:*}" ] ||
         absent="$absent${absent:+,}${mpi#*:}"
