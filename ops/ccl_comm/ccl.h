@@ -6,9 +6,11 @@
  * A call has these steps. Only leaders do those in the middle:
  *
  *     arrive     the ranks of a node show each other what they call, by shm_comm
- *     headers    so do the leaders, by MPI
+ *     greet      so do the leaders, by MPI
  *     pieces     reduce or gather within the node; exchange among leaders; deliver the result to
  *                the ranks of the node
+ *
+ * A small all-reduce reduces within the node first, and leaders greet with what they have then.
  *
  * A leader that has failed goes on with the steps within its node: what it delivers begins with a
  * word that says so, and a note with the error follows. It sends the note to the other leaders,
@@ -25,6 +27,7 @@
 
 #define OPS__CCL_HEAD ((size_t)64) /* bytes of a block before its data */
 #define OPS__CCL_TEXT 400
+#define OPS__CCL_SMALL ((size_t)2048) /* bytes of a small all-reduce */
 #define OPS__SECOND_NS ((uint64_t)1000000000)
 #define OPS__CCL_LEADER_SLACK (3 * OPS__SECOND_NS)
 #define OPS__CCL_LOCAL_SLACK (6 * OPS__SECOND_NS)
@@ -33,8 +36,8 @@
 struct ops__ccl_note {
     int32_t status;
     uint32_t rank;
-    uint32_t lost; /* a rank will not finalize MPI */
-    uint32_t unused;
+    uint32_t lost;  /* a rank will not finalize MPI */
+    uint32_t first; /* in create(): the first rank of its node */
     char text[OPS__CCL_TEXT];
 };
 
@@ -47,6 +50,32 @@ struct ops__ccl_hello {
     int64_t count;
     int64_t number;
     int64_t failed; /* the leader of the node has a note */
+};
+
+/* What a leader calls, and its data if they are small. */
+struct ops__ccl_greeting {
+    struct ops__ccl_hello hello;
+    int64_t unused; /* aligns data */
+    char data[OPS__CCL_SMALL];
+};
+
+/* What ranks tell each other first. */
+struct ops__ccl_card {
+    uint32_t version;
+    int32_t status; /* the rank cannot take part */
+    uint64_t buffer_bytes;
+    uint32_t ranks_per_node;
+    uint32_t user;
+    int64_t process;
+    uint64_t nonce; /* that of rank 0 names the communicator */
+    char boot[40];
+};
+
+/* How a rank finds the first one of its node. */
+struct ops__ccl_door {
+    int listener;
+    int connection; /* to the first rank */
+    uint32_t first; /* this rank itself, or a lower one */
 };
 
 struct ops__ccl_part {
@@ -103,10 +132,11 @@ struct ops__ccl {
 
     size_t buffer_bytes;
     size_t memory_bytes;
-    char *input;  /* of this rank, packed or widened */
-    char *middle; /* reduced or gathered within the node */
-    char *gather; /* from other leaders */
-    char *block;  /* delivered to the node: head and result */
+    char *input;                         /* of this rank, packed or widened */
+    char *middle;                        /* reduced or gathered within the node */
+    char *gather;                        /* from other leaders */
+    char *block;                         /* delivered to the node: head and result */
+    struct ops__ccl_greeting *greetings; /* by node */
 };
 
 static inline bool ops__ccl_leads(const struct ops__ccl *ccl)
@@ -139,6 +169,22 @@ int32_t ops__ccl_decline(const char *call, const struct ds_accel_ccl_comm_option
                          struct ops__ccl *ccl, struct ds_accel_error *error);
 
 void ops__ccl_free_meeting(struct ops__ccl *ccl);
+
+/* ---- node.c: which ranks can share memory ---------------------------------------------------- */
+
+/* Listen; the door is to be closed, whatever is returned. An error is that something is short. */
+int32_t ops__ccl_node_open(const char *call, const struct ops__ccl *ccl, struct ops__ccl_door *door,
+                           struct ds_accel_error *error);
+/* Connect to the first rank of the node, when all listen. */
+int32_t ops__ccl_node_find(const char *call, const struct ops__ccl *ccl, struct ops__ccl_door *door,
+                           struct ds_accel_error *error);
+/* Send memory to the ranks that have connected, when all have. */
+int32_t ops__ccl_node_serve(const char *call, const struct ops__ccl *ccl,
+                            struct ops__ccl_door *door, struct ds_accel_error *error);
+/* Map the first rank's memory; door->first is this rank if that is not possible. */
+int32_t ops__ccl_node_map(const char *call, const struct ops__ccl *ccl, struct ops__ccl_door *door,
+                          struct ds_accel_error *error);
+void ops__ccl_node_close(struct ops__ccl_door *door);
 
 /* ---- exchange.c: MPI with a deadline, failures ----------------------------------------------- */
 

@@ -5,8 +5,9 @@
  *
  * The ranks of a node work together through shared memory, as those of shm_comm do. The lowest rank
  * of each node, its leader, exchanges with the other leaders by MPI. Nodes are numbered by their
- * leaders. Ranks are on the same node if the kernel's boot id, the network namespace and the user
- * are the same.
+ * leaders. Ranks are on the same node if boot id and user are the same, one can reach the other
+ * through an abstract Unix socket (so the network namespace is the same), and it can map memory of
+ * the other. Where processes may not share memory, each rank is a node.
  *
  * The op is not linked with MPI. It loads Open MPI (libmpi.so.40) or MPICH (libmpich.so.12): the
  * one that is in the process already, else the one whose launcher started the process, unless

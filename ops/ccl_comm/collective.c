@@ -4,15 +4,16 @@
  * The collectives of ccl_comm, piece by piece. Sums of 16-bit floats are widened to float32 by each
  * rank and rounded when they are complete.
  *
- * In an all-reduce, small pieces go whole to all leaders; of larger ones, each leader reduces a
- * share and sends it to the others. Both add the nodes in their order, element by element, so the
- * bits are the same.
+ * In an all-reduce, pieces up to WHOLE_BYTES go whole to all leaders; of larger ones, each leader
+ * reduces a share and sends it to the others. Both add the nodes in their order, element by
+ * element, so the bits are the same.
  */
 #include "ccl.h"
 #include "common/float_mode.h"
 #include "common/half.h"
 #include "shm_comm/reduce.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #define WHOLE_BYTES ((size_t)8192) /* pieces that leaders exchange whole */
@@ -88,6 +89,31 @@ static char *result_of(const struct ops__ccl *ccl)
 static int32_t exchange(struct ops__ccl *ccl)
 {
     return ops__ccl_exchange(ccl, ccl->leaders, ccl->nodes, ccl->node);
+}
+
+/* Leaders show each other what they call, and so many bytes of middle: 0, or -1 if failed. The
+ * error is delivered with the result or the first piece. */
+static int32_t greet(struct ops__ccl *ccl, size_t bytes)
+{
+    struct ops__ccl_greeting *own = &ccl->greetings[ccl->node];
+
+    own->hello = ccl->hello;
+    memcpy(own->data, ccl->middle, bytes);
+    for (uint32_t node = 0; node < ccl->nodes; node++) {
+        struct ops__ccl_greeting *theirs = &ccl->greetings[node];
+
+        ccl->sends[node] =
+            (struct ops__ccl_part){(char *)own, offsetof(struct ops__ccl_greeting, data) + bytes};
+        ccl->receives[node] = (struct ops__ccl_part){(char *)theirs, sizeof(*theirs)};
+    }
+    if (exchange(ccl))
+        return -1;
+    for (uint32_t node = 0; node < ccl->nodes; node++)
+        ccl->hellos[node] = ccl->greetings[node].hello;
+    if (ops__ccl_compare(ccl, ccl->leaders, ccl->nodes) == 0)
+        return 0;
+    ccl->told = true; /* all leaders have found the same */
+    return -1;
 }
 
 /* Reduce count elements of arrays[node], which may be written, to `to`. */
@@ -198,6 +224,23 @@ static int32_t all_reduce(struct ops__ccl *ccl, const struct work *work, struct 
     if (ops__ccl_deliver(ccl, piece.count * call->element))
         return -1;
     memcpy(call->out + offset, result_of(ccl), piece.count * call->element);
+    return 0;
+}
+
+static int32_t all_reduce_small(struct ops__ccl *ccl, const struct work *work)
+{
+    const struct ops__shm_call *call = work->call;
+
+    if (reduce_local(ccl, work, load(work, ccl->input, call->in, call->count), call->count))
+        return -1;
+    if (ops__ccl_leads(ccl) && greet(ccl, call->count * work->element) == 0) {
+        for (uint32_t node = 0; node < ccl->nodes; node++)
+            ccl->arrays[node] = ccl->greetings[node].data;
+        reduce_nodes(ccl, work, result_of(ccl), call->count);
+    }
+    if (ops__ccl_deliver(ccl, call->count * call->element))
+        return -1;
+    memcpy(call->out, result_of(ccl), call->count * call->element);
     return 0;
 }
 
@@ -362,19 +405,8 @@ static int32_t run_piece(struct ops__ccl *ccl, const struct work *work, struct r
     }
 }
 
-/* Leaders show each other what they call. An error is delivered with the first piece. */
-static void exchange_hellos(struct ops__ccl *ccl, struct ops__ccl_hello *hello)
-{
-    for (uint32_t node = 0; node < ccl->nodes; node++) {
-        ccl->sends[node] = (struct ops__ccl_part){(char *)hello, sizeof(*hello)};
-        ccl->receives[node] = (struct ops__ccl_part){(char *)&ccl->hellos[node], sizeof(*hello)};
-    }
-    ccl->hellos[ccl->node] = *hello;
-    if (exchange(ccl) == 0 && ops__ccl_compare(ccl, ccl->leaders, ccl->nodes))
-        ccl->told = true; /* all leaders have found the same */
-}
-
-static int32_t begin(struct ops__ccl *ccl, const struct ops__shm_call *call)
+/* Show this rank's call to the others of its node. */
+static int32_t arrive(struct ops__ccl *ccl, const struct ops__shm_call *call)
 {
     struct ops__ccl_hello *hello = &ccl->hello;
 
@@ -388,35 +420,44 @@ static int32_t begin(struct ops__ccl *ccl, const struct ops__shm_call *call)
         .number = (int64_t)ccl->calls,
         .failed = ccl->failed,
     };
-    if (ops__ccl_arrive(ccl, hello))
-        return -1;
-    if (ops__ccl_leads(ccl))
-        exchange_hellos(ccl, hello);
-    return call->count == 0 ? ops__ccl_deliver(ccl, 0) : 0;
+    return ops__ccl_arrive(ccl, hello);
+}
+
+static bool is_small(const struct ops__ccl *ccl, const struct work *work)
+{
+    return work->call->kind == OPS__SHM_ALL_REDUCE && work->call->count != 0 &&
+           work->call->count <= least(OPS__CCL_SMALL, ccl->buffer_bytes) / work->element;
+}
+
+static int32_t run_pieces(struct ops__ccl *ccl, const struct work *work)
+{
+    size_t most = piece_count(ccl, work);
+
+    for (size_t first = 0; first < work->call->count; first += most) {
+        struct range piece = {.first = first, .count = least(most, work->call->count - first)};
+
+        if (first != 0)
+            ops__ccl_start(ccl);
+        if (run_piece(ccl, work, piece))
+            return -1;
+    }
+    return 0;
 }
 
 int32_t ops__ccl_run(struct ops__ccl *ccl, const struct ops__shm_call *call)
 {
     struct work work = {.call = call, .dtype = call->dtype, .element = call->element};
-    size_t most;
 
     work.is_wide = call->reduction == DS_ACCEL_COMM_SUM && call->element == 2;
     if (work.is_wide) {
         work.dtype = DS_ACCEL_DTYPE_FLOAT32;
         work.element = sizeof(float);
     }
-    if (begin(ccl, call))
+    if (arrive(ccl, call))
         return -1;
-    if (call->count == 0)
-        return 0;
-    most = piece_count(ccl, &work);
-    for (size_t first = 0; first < call->count; first += most) {
-        struct range piece = {.first = first, .count = least(most, call->count - first)};
-
-        if (first != 0)
-            ops__ccl_start(ccl);
-        if (run_piece(ccl, &work, piece))
-            return -1;
-    }
-    return 0;
+    if (is_small(ccl, &work))
+        return all_reduce_small(ccl, &work);
+    if (ops__ccl_leads(ccl))
+        greet(ccl, 0);
+    return call->count == 0 ? ops__ccl_deliver(ccl, 0) : run_pieces(ccl, &work);
 }

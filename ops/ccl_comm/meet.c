@@ -6,30 +6,17 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define CCL_VERSION 2u
+#define CCL_VERSION 3u
 #define USUAL_BUFFER ((uint64_t)4 << 20)
 #define ALIGNMENT 64
 #define NO_LISTS "out of memory for the communicator"
-
-/* What ranks tell each other first. */
-struct ops__ccl_card {
-    uint32_t version;
-    int32_t status; /* the rank cannot take part */
-    uint64_t buffer_bytes;
-    uint32_t ranks_per_node;
-    uint32_t user;
-    int64_t process;
-    uint64_t nonce;      /* that of rank 0 names the communicator */
-    uint64_t name_space; /* inode of the network namespace */
-    char boot[40];
-};
 
 static void read_boot_id(char *boot, size_t bytes)
 {
@@ -51,12 +38,9 @@ static struct ops__ccl_card own_card(const struct ds_accel_ccl_comm_options *opt
         .process = getpid(),
         .user = geteuid(),
     };
-    struct stat facts;
 
     if (getrandom(&card.nonce, sizeof(card.nonce), 0) != (ssize_t)sizeof(card.nonce))
         card.nonce = ops__ccl_now();
-    if (stat("/proc/self/ns/net", &facts) == 0)
-        card.name_space = facts.st_ino;
     read_boot_id(card.boot, sizeof(card.boot));
     return card;
 }
@@ -92,28 +76,20 @@ static int32_t check_cards(const char *call, const struct ops__ccl_card *cards, 
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-static bool share_node(const struct ops__ccl_card *cards, uint32_t a, uint32_t b)
-{
-    uint32_t group = cards[a].ranks_per_node;
-
-    if (group && a / group != b / group)
-        return false;
-    return cards[a].boot[0] && memcmp(cards[a].boot, cards[b].boot, sizeof(cards[a].boot)) == 0 &&
-           cards[a].name_space == cards[b].name_space && cards[a].user == cards[b].user;
-}
-
-/* Set the number of each rank's node, and the leaders. */
-static void number_nodes(struct ops__ccl *ccl, const struct ops__ccl_card *cards)
+/* Set the number of each rank's node, and the leaders. A rank whose first one has another first one
+ * is a node of its own: whether it could share the other's memory is not known. */
+static void number_nodes(struct ops__ccl *ccl)
 {
     for (uint32_t rank = 0; rank < ccl->size; rank++) {
-        uint32_t node = 0;
+        uint32_t first = ccl->outcomes[rank].first;
 
-        while (node < ccl->nodes && !share_node(cards, ccl->leaders[node], rank))
-            node++;
-        if (node == ccl->nodes)
+        if (first < rank && ccl->outcomes[first].first == first) {
+            ccl->node_of[rank] = ccl->node_of[first];
+        } else {
+            ccl->node_of[rank] = ccl->nodes;
             ccl->leaders[ccl->nodes++] = rank;
-        ccl->node_of[rank] = node;
-        ccl->processes[rank] = cards[rank].process;
+        }
+        ccl->processes[rank] = ccl->cards[rank].process;
     }
 }
 
@@ -175,7 +151,8 @@ bool ops__ccl_make_lists(struct ops__ccl *ccl)
            ccl->sends && ccl->receives && ccl->arrays && ccl->hellos;
 }
 
-/* Four buffers of a piece each. In the largest case, a leader has a segment of each node. */
+/* Four buffers of a piece each, and the greetings. In the largest case, a leader has a segment of
+ * each node. */
 static bool make_buffers(struct ops__ccl *ccl, uint64_t wanted)
 {
     uint64_t least = (uint64_t)ccl->nodes * ccl->most_local * sizeof(int64_t);
@@ -189,14 +166,16 @@ static bool make_buffers(struct ops__ccl *ccl, uint64_t wanted)
     ccl->buffer_bytes = (size_t)(wanted < least ? least : wanted);
     ccl->buffer_bytes = (ccl->buffer_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     each = (ccl->buffer_bytes + rest + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    if (posix_memalign(&memory, ALIGNMENT, 4 * each))
+    ccl->memory_bytes = 4 * each + ccl->nodes * sizeof(*ccl->greetings);
+    if (posix_memalign(&memory, ALIGNMENT, ccl->memory_bytes))
         return false;
-    ccl->memory_bytes = 4 * each;
     ccl->input = (char *)memory;
     ccl->middle = ccl->input + each;
     ccl->gather = ccl->middle + each;
     ccl->block = ccl->gather + each;
+    ccl->greetings = (struct ops__ccl_greeting *)(void *)(ccl->block + each);
     memset(ccl->block, 0, OPS__CCL_HEAD);
+    memset(ccl->greetings, 0, ccl->nodes * sizeof(*ccl->greetings));
     return true;
 }
 
@@ -235,13 +214,14 @@ static int32_t create_local(struct ops__ccl *ccl, uint64_t nonce, struct ds_acce
     return ops__shm_table.create(&options, &ccl->local, error);
 }
 
-/* Show all ranks how a step of create() went on this one; fail with the first error. */
-static int32_t agree(const char *call, struct ops__ccl *ccl, int32_t status,
+/* Show all ranks how a step of create() went on this one, and the first rank of its node; fail with
+ * the first error. */
+static int32_t agree(const char *call, struct ops__ccl *ccl, uint32_t first, int32_t status,
                      const struct ds_accel_error *reason, struct ds_accel_error *error)
 {
     struct ops__ccl_note *own = &ccl->outcomes[ccl->rank];
 
-    *own = (struct ops__ccl_note){.rank = ccl->rank, .status = status};
+    *own = (struct ops__ccl_note){.rank = ccl->rank, .status = status, .first = first};
     if (status)
         snprintf(own->text, sizeof(own->text), "%.300s", reason->message);
     if (share(ccl, ccl->ranks, ccl->outcomes, sizeof(*ccl->outcomes)))
@@ -263,16 +243,36 @@ static int32_t make_parts(const char *call, const struct ds_accel_ccl_comm_optio
     };
     int32_t status = make_buffers(ccl, options->buffer_bytes) ? 0 : DS_ACCEL_ERR_NO_MEMORY;
 
-    status = agree(call, ccl, status, &reason, error);
+    status = agree(call, ccl, 0, status, &reason, error);
     if (status)
         return status;
     status = create_local(ccl, ccl->cards[0].nonce, &reason);
-    return agree(call, ccl, status, &reason, error);
+    return agree(call, ccl, 0, status, &reason, error);
+}
+
+static int32_t find_nodes(const char *call, struct ops__ccl *ccl, struct ops__ccl_door *door,
+                          struct ds_accel_error *error)
+{
+    struct ds_accel_error reason = {.struct_size = sizeof(reason)};
+    int32_t status = ops__ccl_node_open(call, ccl, door, &reason);
+
+    status = agree(call, ccl, door->first, status, &reason, error);
+    if (status)
+        return status;
+    status = ops__ccl_node_find(call, ccl, door, &reason);
+    status = agree(call, ccl, door->first, status, &reason, error);
+    if (status)
+        return status;
+    status = ops__ccl_node_serve(call, ccl, door, &reason);
+    if (status == DS_ACCEL_OK)
+        status = ops__ccl_node_map(call, ccl, door, &reason);
+    return agree(call, ccl, door->first, status, &reason, error);
 }
 
 static int32_t meet(const char *call, const struct ds_accel_ccl_comm_options *options,
                     struct ops__ccl *ccl, struct ds_accel_error *error)
 {
+    struct ops__ccl_door door;
     int32_t status;
 
     for (uint32_t rank = 0; rank < ccl->size; rank++)
@@ -283,7 +283,11 @@ static int32_t meet(const char *call, const struct ds_accel_ccl_comm_options *op
     status = check_cards(call, ccl->cards, ccl->size, error);
     if (status)
         return status;
-    number_nodes(ccl, ccl->cards);
+    status = find_nodes(call, ccl, &door, error);
+    ops__ccl_node_close(&door);
+    if (status)
+        return status;
+    number_nodes(ccl);
     order_ranks(ccl);
     status = make_parts(call, options, ccl, error);
     if (status)
@@ -296,21 +300,26 @@ static int32_t meet(const char *call, const struct ds_accel_ccl_comm_options *op
 int32_t ops__ccl_decline(const char *call, const struct ds_accel_ccl_comm_options *options,
                          struct ops__ccl *ccl, struct ds_accel_error *error)
 {
-    /* After a failure, MPI may still use them. */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static bool is_kept; /* MPI still uses what is below, after a failure */
     static struct ops__ccl_card own;
     static struct ops__ccl_card theirs;
     struct ops__mpi_request requests[2] = {{.active = false}};
     struct ops__ccl_part sent = {.data = (char *)&own, .bytes = sizeof(own)};
     struct ops__ccl_part received = {.data = (char *)&theirs, .bytes = sizeof(theirs)};
 
-    own = own_card(options);
-    own.status = DS_ACCEL_ERR_NO_MEMORY;
+    pthread_mutex_lock(&lock);
+    if (!is_kept) {
+        own = own_card(options);
+        own.status = DS_ACCEL_ERR_NO_MEMORY;
+    }
     ccl->sends = &sent;
     ccl->receives = &received;
     ccl->requests = requests;
-    for (uint32_t rank = 0; rank < ccl->size && !ccl->failed; rank++)
+    for (uint32_t rank = 0; rank < ccl->size && !is_kept; rank++)
         if (rank != ccl->rank)
-            ops__ccl_exchange(ccl, &rank, 1, 1);
+            is_kept = ops__ccl_exchange(ccl, &rank, 1, 1) != 0;
+    pthread_mutex_unlock(&lock);
     return ops__error(error, DS_ACCEL_ERR_NO_MEMORY, call, "rank %u: " NO_LISTS, ccl->rank);
 }
 

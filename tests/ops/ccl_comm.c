@@ -84,6 +84,7 @@ static void run_jobs(uint32_t engine)
     run_job(engine, "leave", 4, 2);
     run_job(engine, "options", 2, 0);
     run_job(engine, "memory", 3, 1);
+    run_job(engine, "nodes", 3, 0);
     if (ccl_is_full() || (seed ? strtoul(seed, NULL, 10) : 0) % 2 == engine % 2) /* it takes LATE */
         run_job(engine, "stop", 4, 2);
     if (!ccl_is_full())

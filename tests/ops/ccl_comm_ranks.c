@@ -3,6 +3,7 @@
 #include "ops/ccl_comm_ranks.h"
 
 #include "ops/ccl_comm_memory.h"
+#include "ops/ccl_comm_nodes.h"
 #include "ops/ccl_comm_results.h"
 
 #include <inttypes.h>
@@ -15,6 +16,7 @@
 #define PATIENCE CCL_PATIENCE_NS
 #define LATE ((uint64_t)20 * 1000000000) /* of what does not */
 #define SMALL_BUFFER 4096
+#define LARGE_COUNT 100000
 
 static uint64_t now_ns(void)
 {
@@ -243,10 +245,12 @@ static void check_failure(ds_accel_comm_t *comm, int32_t status, const struct ds
 
 static void mismatch(struct job *job)
 {
-    for (uint32_t culprit = 0; culprit < 2; culprit++) {
+    static int64_t numbers[LARGE_COUNT];
+
+    for (uint32_t i = 0; i < 4; i++) {
         ds_accel_comm_t *comm = create(job, PATIENCE, 0);
-        uint32_t other = culprit ? job->info.size - 1 : 1;
-        int64_t numbers[3] = {0};
+        uint32_t other = i % 2 ? job->info.size - 1 : 1;
+        uint64_t count = i < 2 ? 3 : LARGE_COUNT; /* the message is of another kind */
         struct ds_accel_error error = {.struct_size = sizeof(error)};
         struct ds_accel_comm_call call = {
             .struct_size = sizeof(call),
@@ -254,16 +258,17 @@ static void mismatch(struct job *job)
             .reduction = DS_ACCEL_COMM_MAX,
             .in = numbers,
             .out = numbers,
-            .count = job->info.rank == other ? 3 : 2,
+            .count = job->info.rank == other ? count : 2,
         };
         char text[64];
+        char called[64];
         int32_t status = ccl->all_reduce(comm, &call, &error);
 
         snprintf(text, sizeof(text), "rank %u", other);
         check_failure(comm, status, &error, DS_ACCEL_ERR_INVALID, text);
+        snprintf(called, sizeof(called), "all_reduce(int64, max, count %" PRIu64 ")", count);
         CHECK(strstr(error.message, "all_reduce(int64, max, count 2)") &&
-                  strstr(error.message, "all_reduce(int64, max, count 3)") &&
-                  strstr(error.message, "call number 1"),
+                  strstr(error.message, called) && strstr(error.message, "call number 1"),
               "%s", error.message);
         ccl->destroy(comm);
     }
@@ -415,6 +420,19 @@ static void memory(struct job *job)
     ccl->destroy(comm);
 }
 
+static void nodes(struct job *job)
+{
+    ds_accel_comm_t *comm = create(job, PATIENCE, 0);
+    struct ds_accel_ccl_comm_options options = {
+        .struct_size = sizeof(options),
+        .timeout_ns = PATIENCE,
+        .buffer_bytes = SMALL_BUFFER,
+    };
+
+    ccl_check_nodes(&job->info, &options);
+    ccl->destroy(comm);
+}
+
 /* Options that differ among ranks, and fork(). */
 static void options(struct job *job)
 {
@@ -447,8 +465,9 @@ static const struct scenario {
     const char *name;
     void (*run)(struct job *job);
 } scenarios[] = {
-    {"results", results}, {"sample", sample}, {"mismatch", mismatch}, {"leave", leave},
-    {"stop", stop},       {"lost", lost},     {"options", options},   {"memory", memory},
+    {"results", results}, {"sample", sample}, {"mismatch", mismatch},
+    {"leave", leave},     {"stop", stop},     {"lost", lost},
+    {"options", options}, {"memory", memory}, {"nodes", nodes},
 };
 
 /* "2": that many ranks count as a node; "host:2": are on a host; "round:3": 3 hosts take ranks in

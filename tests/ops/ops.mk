@@ -17,7 +17,7 @@ $(BUILD)/obj/tests/ops/%.o: TEST_CFLAGS += -I$(BUILD)/include
 $(patsubst tests/%.c,$(BUILD)/obj/tests/%.o,$(wildcard tests/ops/*.c)): $(OP_HEADERS) $(HEADERS)
 $(OPTIMIZERS:%=$(BUILD)/tests/ops/%): $(BUILD)/obj/tests/ops/optimizer.o $(BUILD)/obj/tests/ops/gradients.o
 $(addprefix $(BUILD)/obj/tests/ops/,async_io.o async_io_errors.o async_io_faults.o async_io_ring.o async_io_wakeups.o): tests/ops/async_io.h tests/ops/checks.h
-CCL_TEST_OBJ := $(patsubst %,$(BUILD)/obj/tests/ops/ccl_comm_%.o,jobs memory ranks results)
+CCL_TEST_OBJ := $(patsubst %,$(BUILD)/obj/tests/ops/ccl_comm_%.o,jobs memory nodes ranks results)
 $(CCL_TEST_OBJ) $(patsubst %,$(BUILD)/obj/tests/ops/%.o,ccl_comm ccl_comm_hosts hosts relay): $(wildcard tests/ops/ccl_comm_*.h) tests/ops/hosts.h tests/ops/relay.h tests/ops/checks.h
 $(BUILD)/obj/tests/ops/ccl_comm_memory.o: TEST_CFLAGS += -fno-builtin
 $(BUILD)/tests/ops/ccl_comm: $(CCL_TEST_OBJ)
